@@ -43,6 +43,21 @@ def test_the_program(trial, name):  # noqa: F811
         assert f"at step {step}" in one.job.err
 
 
+def test_accelerate_as_it_is_by_default(trial):  # noqa: F811
+    """There accelerate gives the ranks a common random generator, which no checkpoint has. Epochs are short, so that the
+    notice comes in a later one than the first."""
+    page = Page("accelerate")
+    program = page.program
+    for was, is_ in (("Accelerator(dataloader_config=DataLoaderConfiguration(use_seedable_sampler=True, data_seed=1))",
+                      "Accelerator()"), ("512", "32"), ("EPOCHS = 15", "EPOCHS = 300")):
+        assert was in program
+        program = program.replace(was, is_)
+    whole = weights(trial(page, "whole").start(page.commands[0], program).complete(PATIENCE))
+    one = trial(page, "preempted")
+    assert one.start(page.commands[0], program).preempt(PATIENCE) > 2
+    assert weights(one.start(page.commands[0], program).complete(PATIENCE)) == whole
+
+
 @pytest.mark.parametrize("name", SAVED)
 def test_the_known_program(trial, name):  # noqa: F811
     """The program before the change trains, too. If the page has a command for it, it is preempted and started again."""

@@ -108,6 +108,52 @@ def test_what_it_is_made_of(program):
         "True", "True 11", "ValueError: the loader has no batch", "[[2, 3], [0, 1], [2, 3]]"]
 
 
+GENERATORS = """
+import torch
+from pch.integrations.torch import batches
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
+data = torch.arange(10.0)
+
+class Shard:  # as accelerate's: its batches are those of another sampler
+    batch_size, drop_last = 3, False
+    def __init__(self, batch_sampler):
+        self.batch_sampler = batch_sampler
+    def __len__(self):
+        return len(self.batch_sampler)
+    def __iter__(self):
+        return iter(self.batch_sampler)
+
+def shard(own):
+    return DataLoader(data, batch_sampler=Shard(BatchSampler(RandomSampler(data, generator=own), 3, False)))
+
+def equal_on_all_ranks(own):  # accelerate sends rank 0's generator to the others; each process has begun it by chance
+    loader = shard(own)
+    loader.synchronized_generator = own
+    return loader
+
+def take(make, seed, first):
+    own = torch.Generator().manual_seed(seed)
+    before, following = own.get_state(), batches(make(own), first)
+    taken = [next(following).tolist() for _ in range(first, 12)]
+    return taken, torch.equal(before, own.get_state())
+
+for make in (lambda own: DataLoader(data, batch_size=3, shuffle=True, generator=own),
+             lambda own: DataLoader(data, batch_size=3, shuffle=True, generator=own, num_workers=1),
+             lambda own: DataLoader(data, batch_size=3, sampler=WeightedRandomSampler(data + 1, 10, generator=own)),
+             lambda own: DataLoader(data, batch_size=3, sampler=SubsetRandomSampler(range(10), generator=own)),
+             shard, equal_on_all_ranks):
+    (whole, is_kept), (rest, _), (other, _) = take(make, 1, 0), take(make, 1, 6), take(make, 2, 0)
+    print(whole[6:] == rest, whole[:4] != whole[4:8], whole != other, is_kept)
+"""
+
+
+def test_a_generator_of_the_program(program):
+    """A job that resumes makes it anew. The batches that follow are those of an uninterrupted run, by the program's seed."""
+    code, out, err = program(GENERATORS).alone(patience=PATIENCE)
+    assert code == 0, err
+    assert out.splitlines() == [*["True True True True"] * 5, "True True False True"]
+
+
 EPOCHS = """
 import pch, torch
 from pch.integrations.torch import Checkpoint, batches

@@ -11,6 +11,7 @@ A resumed run ends with the same weights as an uninterrupted run, bit by bit. Th
 are deterministic (see also Checkpoint.load).
 """
 
+import contextlib
 import copy
 import itertools
 import os
@@ -252,7 +253,9 @@ def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any
 
     The time in which a batch is waited for is marked, as by job.loading(), once mark_waits() or a Checkpoint has been called.
     The loader draws its random numbers from a stream of its own: the order, the workers' seeds, augmentations that use
-    torch's. The stream depends on the seed, the epoch and the rank. To resume within an epoch, the batches before `step`
+    torch's. The stream depends on the seed, the epoch and the rank. A torch.Generator of the loader or a sampler has a
+    stream, too, by the seed, the epoch and the generator's own seed, which must be the same at each start. A generator that
+    accelerate keeps equal on all ranks goes by the seed and the epoch. To resume within an epoch, the batches before `step`
     are loaded again and dropped. If loading is slow, give Checkpoint a loader that keeps its position instead (torchdata's
     StatefulDataLoader).
     """
@@ -266,23 +269,48 @@ def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any
 
 
 def _epoch(loader: "DataLoader[Any]", epoch: int, seed: int) -> Iterator[Any]:
-    """The batches of one epoch, by a stream of random numbers of its own."""
+    """The batches of one epoch, by streams of random numbers of its own."""
     for told in (loader, *_samplers(loader)):
         if hasattr(told, "set_epoch"):
             told.set_epoch(epoch)
-    stream = torch.Generator().manual_seed(hash((seed, epoch, _place()[0])) & (2**63 - 1)).get_state()
+    streams = _streams(loader, epoch, seed)
     iterator = None
     for _ in range(len(loader)):
-        own = torch.get_rng_state()
-        torch.set_rng_state(stream)
-        try:
-            with loading():
-                iterator = iter(loader) if iterator is None else iterator
-                batch = next(iterator)
-            stream = torch.get_rng_state()
-        finally:
-            torch.set_rng_state(own)
+        with _drawing(streams), loading():
+            iterator = iter(loader) if iterator is None else iterator
+            batch = next(iterator)
         yield batch
+
+
+def _streams(loader: "DataLoader[Any]", epoch: int, seed: int) -> Dict[torch.Generator, torch.Tensor]:
+    """The generators that the loader draws from, and the state of each at the beginning of the epoch."""
+    common = getattr(loader, "synchronized_generator", None)  # accelerate's: equal on all ranks, and begun by chance
+    streams: Dict[torch.Generator, torch.Tensor] = {}
+    for part in (loader, *_samplers(loader)):
+        own = getattr(part, "generator", None)
+        if isinstance(own, torch.Generator):
+            streams[own] = _begin(own.device, seed, epoch, *(() if own is common else (own.initial_seed(),)))
+    streams[torch.default_generator] = _begin(torch.device("cpu"), seed, epoch, _place()[0])
+    return streams
+
+
+def _begin(device: torch.device, *of: int) -> torch.Tensor:
+    """The state of a generator that begins by these numbers."""
+    return torch.Generator(device).manual_seed(hash(of) & (2**63 - 1)).get_state()
+
+
+@contextlib.contextmanager
+def _drawing(streams: Dict[torch.Generator, torch.Tensor]) -> Iterator[None]:
+    """Within, the generators go on with these streams. Behind it they are again as the program has left them."""
+    own = {generator: generator.get_state() for generator in streams}
+    try:
+        for generator, state in streams.items():
+            generator.set_state(state)
+        yield
+        streams.update({generator: generator.get_state() for generator in streams})
+    finally:
+        for generator, state in own.items():
+            generator.set_state(state)
 
 
 def _samplers(loader: "DataLoader[Any]") -> Iterator[Any]:
@@ -290,7 +318,8 @@ def _samplers(loader: "DataLoader[Any]") -> Iterator[Any]:
     for sampler in (getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)):
         while sampler is not None:
             yield sampler
-            sampler = getattr(sampler, "sampler", None)
+            # accelerate's BatchSamplerShard has only a batch_sampler
+            sampler = getattr(sampler, "batch_sampler", getattr(sampler, "sampler", None))
 
 
 def _shared_out(loader: "DataLoader[Any]", rank: int, world: int, seed: int) -> "DataLoader[Any]":
