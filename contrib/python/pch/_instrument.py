@@ -258,6 +258,8 @@ def _guarded(kind: type, names: Sequence[str], what: str, folder: str) -> Any:
                 return result
             except Exception as error:
                 _lose(what, error, has_told=error is getattr(self, "failed_save", None))
+                if _part.state != _FITS and hasattr(self, "give_up"):
+                    self.give_up(args[0])
                 return None
 
         return guarded
@@ -330,6 +332,7 @@ def _train(call: Callable[[], Any], trainer: Any, arguments: Dict[str, Any]) -> 
     finally:
         if callback:
             trainer.remove_callback(callback)
+            callback.give_up(trainer.args)
 
 
 def _resume_from(job: Job, given: Any) -> Any:

@@ -11,12 +11,10 @@ from pch.integrations.transformers import PreemptionCallback
 from transformers import TrainerControl, TrainerState
 job = SimpleNamespace(supervised=True, needs="all", resume_step=0, should_exit=False, step=lambda finished: finished == 8)
 callback = PreemptionCallback(job)
-def begin(save_only_model=False, save_total_limit=None):
-    args = SimpleNamespace(save_only_model=save_only_model, save_total_limit=save_total_limit)
+def begin(save_only_model=False):
+    args = SimpleNamespace(save_only_model=save_only_model, save_total_limit=None)
     attempt(lambda: callback.on_train_begin(args, TrainerState(), TrainerControl()))
 begin()
-begin(save_total_limit=2)
-begin(save_total_limit=1)
 begin(save_only_model=True)
 job.resume_step = 7
 begin()
@@ -36,8 +34,7 @@ def test_what_the_callback_refuses(program):
     one = program(REFUSALS)
     job = one.world.start(*one.command(), env=one.variables({}), code=0)
     assert [line[:52] for line in job.out.splitlines()] == [
-        "None", "None",
-        "ValueError: with save_total_limit=1 the Trainer remo",
+        "None",
         "ValueError: with save_only_model a checkpoint has no",
         "RuntimeError: the Trainer begins at step 0, but the ",
         "True False False", "False False True", "Exit: "]
@@ -87,3 +84,59 @@ def test_rank_0_reports_a_save_with_the_random_numbers_of_all(program):
                                 "durable: rng_state_1.pth", "all have written: ['']",
                                 "RuntimeError: rank 1 could not save: OSError: No space left on device",
                                 *["all have written: ['OSError: Input/output error']", "OSError: Input/output error"] * 2]
+
+
+ROTATION = """
+import os, pch, sys, torch
+import pch.integrations.transformers as ours
+from types import SimpleNamespace
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+folder, limit, best, lost = os.environ["CHECKPOINTS"], int(sys.argv[1]), sys.argv[2] == "best", int(sys.argv[3])
+committed, given_up = 0, int(sys.argv[4])
+def there():
+    return sorted(int(name.partition("-")[2]) for name in os.listdir(folder) if name.startswith("checkpoint-"))
+def saved(path):
+    global committed
+    print("saving:", *there(), "committed:", committed)
+    if not path.endswith(f"-{lost}"):
+        committed = int(path.rpartition("-")[2])
+def ask():
+    if committed == given_up:
+        raise OSError("no answer")
+    return committed
+ours.committed_step = ask
+job = SimpleNamespace(supervised=True, needs="all", resume_step=0, should_exit=False, step=lambda finished: False, saved=saved,
+                      phase=lambda name: None, wait_begin=lambda: None, wait_end=lambda: None,
+                      collective_timeout=lambda seconds: None)
+os.mkdir(f"{folder}/checkpoint-9")  # of an attempt that was lost before its commit
+open(f"{folder}/checkpoint-8", "w").close()
+model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=16, n_embd=16, n_layer=1, n_head=2))
+data = [{"input_ids": text, "labels": text} for text in torch.randint(64, (16, 16))]
+arguments = TrainingArguments(folder, max_steps=5, save_strategy="steps", save_steps=1, eval_strategy="steps", eval_steps=1,
+                              learning_rate=0.0, load_best_model_at_end=best, metric_for_best_model="loss" if best else None,
+                              save_total_limit=limit, report_to="none", use_cpu=True)
+Trainer(model, arguments, train_dataset=data, eval_dataset=data, callbacks=[ours.PreemptionCallback(job)]).train()
+print("end:", *there(), "limit:", arguments.save_total_limit)
+"""
+
+
+def rotated(program, *how):
+    one = program(ROTATION)
+    command = one.command(*map(str, how))
+    job = one.world.start(*command, env=one.variables({"TORCHINDUCTOR_CACHE_DIR": str(one.checkpoints / "inductor")}))
+    assert job.finish(PATIENCE) == 0, job.err
+    return [line for line in job.out.splitlines() if line.startswith(("saving:", "end:"))]
+
+
+def test_the_committed_checkpoint_outlives_the_next_save(program):
+    """The Trainer removes checkpoints within a save. Here the first one is the best, and the fourth is not committed."""
+    assert rotated(program, 2, "best", 4, -1) == [
+        "saving: 1 8 9 committed: 0", "saving: 1 2 8 9 committed: 1", "saving: 1 2 3 8 committed: 2",
+        "saving: 1 3 4 8 committed: 3", "saving: 1 3 4 5 8 committed: 3", "end: 1 5 8 limit: 2"]
+
+
+def test_one_checkpoint_is_enough(program):
+    """With a limit of 1, also. A pchrun that does not answer costs no checkpoint."""
+    assert rotated(program, 1, "last", 2, 3) == [
+        "saving: 1 8 9 committed: 0", "saving: 1 2 8 committed: 1", "saving: 1 2 3 8 committed: 1",
+        "saving: 1 2 3 4 8 committed: 3", "saving: 4 5 8 committed: 4", "end: 5 8 limit: 1"]

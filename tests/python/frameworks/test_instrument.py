@@ -115,10 +115,10 @@ def test_a_save_of_the_trainer_that_fails_on_one_rank(train, world):
 @LONG
 def test_a_trainer_that_cannot_take_part_is_counted(train, world):
     """The Trainer trains as if nothing had been tried."""
-    code = TRAINER.replace('save_strategy="no"', 'save_strategy="no", save_total_limit=1')
+    code = TRAINER.replace('save_strategy="no"', 'save_strategy="no", save_only_model=True')
     one = train(code, "--instrument", "-v", n=1, folder="checkpoints", STEPS="8")
     assert finish(one) == (0, "completed", None)
-    assert re.search("pch: --instrument: Trainer.train is only counted from here on: ValueError: with save_total_limit=1",
+    assert re.search("pch: --instrument: Trainer.train is only counted from here on: ValueError: with save_only_model",
                      one.job.err), one.job.err
     assert "takes part" not in one.job.err
     assert one.report["ranks"][0]["counts_only"] or one.job.err.count("counts its steps") == 1

@@ -58,6 +58,19 @@ def test_accelerate_as_it_is_by_default(trial):  # noqa: F811
     assert weights(one.start(page.commands[0], program).complete(PATIENCE)) == whole
 
 
+@pytest.mark.parametrize("command", [0, 1], ids=["instrument", "callback"])
+def test_the_trainer_keeps_to_its_limit(trial, command):  # noqa: F811
+    """A checkpoint is removed as soon as the next one is committed on all ranks."""
+    page = Page("trainer")
+    assert ("--instrument" in page.commands[command]) == (command == 0)
+    program, was = (page.program, page.known())[command == 0], 'save_strategy="no"'
+    assert was in program
+    program = program.replace(was, 'save_strategy="steps", save_steps=20, save_total_limit=1')
+    one = trial(page, "limited").start(page.commands[command], program).complete(PATIENCE)
+    places = [one.folder / name for name in ("run7", "checkpoints") if (one.folder / name).is_dir()]
+    assert [path.name for place in places for path in place.glob("checkpoint-*")] == ["checkpoint-200"]
+
+
 @pytest.mark.parametrize("name", SAVED)
 def test_the_known_program(trial, name):  # noqa: F811
     """The program before the change trains, too. If the page has a command for it, it is preempted and started again."""

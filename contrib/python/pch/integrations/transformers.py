@@ -6,13 +6,16 @@
 """
 
 import os
+import re
+import shutil
 import sys
-from typing import Any
+from typing import Any, Optional
 
 from accelerate.state import AcceleratorState
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from .._control import committed_step
 from .._pch import Exit, Job
 from ._accelerated import is_whole, sync_own, together
 from ._files import sync_tree
@@ -49,9 +52,8 @@ class PreemptionCallback(TrainerCallback):
                                f"{resumed}: call trainer.train(resume_from_checkpoint=job.resume_path)")
         if self._job.supervised and args.save_only_model:
             raise ValueError("with save_only_model a checkpoint has no optimizer and cannot be resumed: leave it False")
-        if self._job.supervised and args.save_total_limit == 1:
-            raise ValueError("with save_total_limit=1 the Trainer removes the last checkpoint before the new one is "
-                             "committed on all ranks: set 2 or more")
+        if self._job.supervised:  # the Trainer would remove checkpoints before the new one is committed
+            self._limit, args.save_total_limit = args.save_total_limit or self._limit, None
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                     **_: Any) -> TrainerControl:
@@ -72,6 +74,8 @@ class PreemptionCallback(TrainerCallback):
             sync_tree(path)
         self._job.saved(path)
         self._saved_step = state.global_step
+        if self._limit and args.should_save and not self._job.should_exit:
+            self._rotate(str(args.output_dir), state, self._limit)
         # Only now: the checkpoint holds the control, and a resumed training restores it.
         control.should_training_stop |= self._job.should_exit
         return control
@@ -90,7 +94,34 @@ class PreemptionCallback(TrainerCallback):
         """Sets the phase; the step after the evaluation sets it back to the training."""
         self._job.phase("eval")
 
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                     **_: Any) -> None:
+        """Gives save_total_limit back, for another training with these arguments."""
+        self.give_up(args)
+
+    def give_up(self, args: TrainingArguments) -> None:
+        """From here on the Trainer removes checkpoints as without pchrun."""
+        args.save_total_limit, self._limit = args.save_total_limit or self._limit, None
+
+    @staticmethod
+    def _rotate(folder: str, state: TrainerState, limit: int) -> None:
+        """As the Trainer does, but keeps the last committed checkpoint, too. Those of a later step are of an attempt that
+        was lost, so they go first."""
+        try:
+            of_steps = (state.global_step, committed_step())
+        except OSError:
+            return  # the next save removes more
+        kept = {f"{PREFIX_CHECKPOINT_DIR}-{step}" for step in of_steps} | {os.path.basename(state.best_model_checkpoint or "")}
+        steps = {entry.name: int(entry.name.rpartition("-")[2]) for entry in os.scandir(folder)
+                 if entry.is_dir() and re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-\d+", entry.name)}
+        extra = len(steps) - limit if limit > 0 else 0
+        for name in sorted(steps, key=lambda name: (steps[name] <= state.global_step, steps[name])):
+            if extra > 0 and name not in kept:
+                shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+                extra -= 1
+
     _saved_step = -1
+    _limit: Optional[int] = None
 
 
 def rank0_saves_all(args: TrainingArguments) -> bool:
