@@ -40,6 +40,31 @@ def test_what_the_callback_refuses(program):
         "True False False", "False False True", "Exit: "]
 
 
+ACCUMULATION = """
+import pch, torch
+from types import SimpleNamespace
+from told import attempt
+from accelerate import Accelerator
+from pch.integrations.accelerate import Checkpoint
+accelerator = Accelerator(cpu=True, gradient_accumulation_steps=4)
+model, loader = accelerator.prepare(torch.nn.Linear(1, 1), torch.utils.data.DataLoader(torch.ones(8, 1), batch_size=2))
+job = pch.attach()
+checkpoint = Checkpoint(job, accelerator)
+print(len(list(checkpoint.epoch(loader, 0))))
+checkpoint._job = SimpleNamespace(supervised=True, finished=0)
+attempt(lambda: next(checkpoint.epoch(loader, 0)))
+"""
+
+
+def test_no_save_within_an_accumulation_of_gradients(program):
+    """A checkpoint has no gradients, so the first step after such a resume would be one batch's. Without pchrun nothing is
+    saved, and nothing is refused."""
+    code, out, err = program(ACCUMULATION).alone(patience=PATIENCE)
+    assert code == 0, err
+    assert out.splitlines() == ["4", "ValueError: with gradient_accumulation_steps=4 a checkpoint may come between two steps of "
+                                     "the optimizer, and it has no gradients: leave it at 1, and divide each batch in the loop"]
+
+
 RANDOM_NUMBERS = """
 import accelerate.utils, os, pch.integrations._accelerated as accelerated, pch.integrations.transformers as ours
 from types import SimpleNamespace

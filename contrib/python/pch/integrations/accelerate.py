@@ -9,9 +9,10 @@
 """
 
 import os
-from typing import Optional, Union
+from typing import Any, Iterator, Optional, Union
 
 from accelerate import Accelerator
+from torch.utils.data import DataLoader
 
 from .._pch import Job
 from ._accelerated import is_whole, sync_own, together
@@ -39,6 +40,17 @@ class Checkpoint(_Epochs):
                              "resumed, and refuses the ones that are there: leave it False")
         self._job, self._folder, self._accelerator = job, checkpoint_folder(folder), accelerator
         mark_waits(job, *getattr(accelerator, "_models", ()))
+
+    def epoch(self, loader: "DataLoader[Any]", number: int, seed: int = 0) -> Iterator[Any]:
+        """As Checkpoint.epoch of pch.integrations.torch: each batch is one step of the job, behind which it may save.
+
+        So an accelerator with gradient_accumulation_steps above 1 is refused below pchrun: a checkpoint has no gradients.
+        """
+        each = self._accelerator.gradient_accumulation_steps
+        if self._job.supervised and each > 1:
+            raise ValueError(f"with gradient_accumulation_steps={each} a checkpoint may come between two steps of the optimizer, "
+                             "and it has no gradients: leave it at 1, and divide each batch in the loop")
+        return super().epoch(loader, number, seed)  # no generator, since its warnings name the line of the caller
 
     def save(self, step: int) -> str:
         """Saves that step durably; returns the path for Job.saved. Give this function to Job.steps or to a Saver."""
