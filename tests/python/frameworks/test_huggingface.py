@@ -2,6 +2,8 @@
 """pch.integrations.transformers with the real Transformers. test_pages.py has the programs of the pages, also with
 accelerate."""
 
+import pytest
+
 from conftest_frameworks import PATIENCE
 
 REFUSALS = """
@@ -165,3 +167,38 @@ def test_one_checkpoint_is_enough(program):
     assert rotated(program, 1, "last", 2, 3) == [
         "saving: 1 8 9 committed: 0", "saving: 1 2 8 committed: 1", "saving: 1 2 3 8 committed: 1",
         "saving: 1 2 3 4 8 committed: 3", "saving: 4 5 8 committed: 4", "end: 5 8 limit: 1"]
+
+
+LEAVES = """
+import os, sys, pch, torch
+import pch.integrations.transformers as ours
+from types import SimpleNamespace
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+strategy, asked = sys.argv[1], int(sys.argv[2])
+def saved(path):
+    print("saved:", os.path.basename(path))
+    job.should_exit = True
+job = SimpleNamespace(supervised=True, needs="all", resume_step=0, should_exit=False, step=lambda finished: finished == asked,
+                      saved=saved, phase=lambda name: None, wait_begin=lambda: None, wait_end=lambda: None,
+                      collective_timeout=lambda seconds: None)
+model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=16, n_embd=16, n_layer=1, n_head=2))
+data = [{"input_ids": text, "labels": text} for text in torch.randint(64, (32, 16))]
+arguments = TrainingArguments(os.environ["CHECKPOINTS"], num_train_epochs=2, per_device_train_batch_size=8, report_to="none",
+                              save_strategy=strategy, use_cpu=True)
+try:
+    Trainer(model, arguments, train_dataset=data, callbacks=[ours.PreemptionCallback(job)]).train()
+except pch.Exit:
+    print("left")
+"""
+
+
+@pytest.mark.parametrize("strategy, asked, step", [("epoch", -1, 4), ("no", 3, 3), ("no", 8, 8)],
+                         ids=["epoch", "agreed", "last"])
+def test_a_job_that_ends_during_a_save(program, strategy, asked, step):
+    """A save at the end of an epoch is the Trainer's last call of the callback: train() must not return there as if the
+    training had come to its end."""
+    one = program(LEAVES)
+    env = one.variables({"TORCHINDUCTOR_CACHE_DIR": str(one.checkpoints / "inductor")})
+    job = one.world.start(*one.command(strategy, str(asked)), env=env)
+    assert job.finish(PATIENCE) == 0, job.err
+    assert [line for line in job.out.splitlines() if line.startswith(("saved", "left"))] == [f"saved: checkpoint-{step}", "left"]

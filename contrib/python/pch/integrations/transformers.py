@@ -27,9 +27,9 @@ __all__ = ["PreemptionCallback"]
 class PreemptionCallback(TrainerCallback):
     """Reports every optimizer step, makes the Trainer save the agreed step, and reports the Trainer's own saves, too.
 
-    When the job has to leave, the Trainer stops as for other callbacks. At the end of that epoch train() raises
-    pch.Exit, before any evaluation and before a best model is loaded. An evaluation that is due at the agreed save step
-    is left out: the Trainer would run it before the save.
+    When the job has to leave, train() raises pch.Exit, before any evaluation and before a best model is loaded: behind a
+    save, or else when the Trainer has stopped as for other callbacks, at the end of that epoch. An evaluation that is due at
+    the agreed save step is left out: the Trainer would run it before the save.
 
     attach(needs="rank0") fits if every rank has the whole model, and is refused with FSDP, DeepSpeed and other shards.
     """
@@ -67,17 +67,18 @@ class PreemptionCallback(TrainerCallback):
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                 **_: Any) -> TrainerControl:
-        """Every rank has written its part. One rank per node waits for the disk before it reports the save."""
+        """Every rank has written its part. One rank per node waits for the disk before it reports the save. Leaves if the job
+        has to leave: a save at the end of an epoch has no later callback, and train() would return."""
         path = os.path.abspath(os.path.join(str(args.output_dir), f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"))
         together(lambda: sync_own(path, f"rng_state_{args.process_index}.pth"))
         if state.is_local_process_zero:
             sync_tree(path)
         self._job.saved(path)
         self._saved_step = state.global_step
-        if self._limit and args.should_save and not self._job.should_exit:
+        if self._job.should_exit:
+            raise Exit
+        if self._limit and args.should_save:
             self._rotate(str(args.output_dir), state, self._limit)
-        # Only now: the checkpoint holds the control, and a resumed training restores it.
-        control.should_training_stop |= self._job.should_exit
         return control
 
     def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
