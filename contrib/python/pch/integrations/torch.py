@@ -277,9 +277,16 @@ def _epoch(loader: "DataLoader[Any]", epoch: int, seed: int) -> Iterator[Any]:
     iterator = None
     for _ in range(len(loader)):
         with _drawing(streams), loading():
-            iterator = iter(loader) if iterator is None else iterator
+            iterator = _start(loader) if iterator is None else iterator
             batch = next(iterator)
         yield batch
+
+
+def _start(loader: "DataLoader[Any]") -> Iterator[Any]:
+    """Workers that persist draw their seed only at their start. Drawn in each epoch, it changes no order after a resume."""
+    if getattr(loader, "persistent_workers", False) and getattr(loader, "_iterator", None) is not None:
+        torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
+    return iter(loader)
 
 
 def _streams(loader: "DataLoader[Any]", epoch: int, seed: int) -> Dict[torch.Generator, torch.Tensor]:
