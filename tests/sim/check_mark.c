@@ -54,8 +54,8 @@ static void check_hung(struct world *w, const struct action *a)
     int64_t latest = w->went_on_at > w->excused_at ? w->went_on_at : w->excused_at;
     for (int i = 0; i < w->s.nnodes; i++)
         latest = clock_max(latest, clock_max(w->hosts[i].cut_until, w->hosts[i].way_until));
-    bool is_unheard = w->now < w->went_on_at + slack;
-    if (at > latest + slack || (at < w->went_on_at - slack && !is_unheard))
+    bool is_unheard = w->now < w->seen_at + slack;
+    if (at > latest + slack || (at < w->seen_at - slack && !is_unheard))
         fail(w, "node 0 marks a hang since %lld ms, and a process went on %lld ms ago",
              (long long)((w->now - at) / NS_PER_MS),
              (long long)((w->now - w->went_on_at) / NS_PER_MS));

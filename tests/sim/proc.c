@@ -239,7 +239,7 @@ void proc_confess(struct world *w, struct proc *p, int64_t lingers)
     if (has_bug(w, p)) /* its number is another one each time */
         str_addf(msg.text, sizeof msg.text, SIM_BUG "%llu", ull(w->now));
     say(w, p, &msg);
-    w->went_on_at = w->now;
+    w->went_on_at = w->seen_at = w->now;
     p->dies_with = 3 << 8;
     plan(w, p, PROC_ENDING, lingers);
 }
@@ -373,7 +373,7 @@ void proc_written(struct world *w, const struct happening *h)
         return;
     p->is_writing = false;
     if (p->write_step >= p->page_step) /* else it may stand in a later step meanwhile */
-        w->went_on_at = w->now;
+        w->went_on_at = w->seen_at = w->now;
     struct procmsg msg = {.type = PROCMSG_SAVED, .step = p->write_step, .tag = p->write_tag};
     if (save_fails(w, p))
         msg.type = PROCMSG_SAVE_FAILED;
@@ -608,7 +608,7 @@ static void renew(struct world *w, struct proc *p)
 
 void proc_start(struct world *w, int node)
 {
-    w->went_on_at = w->now;
+    w->went_on_at = w->seen_at = w->now;
     for (int i = 0; i < w->s.nprocs; i++) {
         struct proc *p = &w->procs[node * w->s.nprocs + i];
         renew(w, p);
@@ -717,6 +717,7 @@ void proc_move(struct world *w, const struct happening *h)
     bool ends = p->state == PROC_ENDING && p->dies_with;
     bool gives_up = p->state == PROC_COLLECTIVE || p->state == PROC_HUNG;
     bool goes_on = !gives_up && !ends, was_attached = p->is_attached;
+    uint64_t step = p->page_step;
     w->moved_at = w->now;
     switch (p->state) {
     case PROC_BOOTING:
@@ -745,6 +746,9 @@ void proc_move(struct world *w, const struct happening *h)
     default:
         break;
     }
-    if (goes_on && (was_attached || p->is_attached || p->is_counting))
-        w->went_on_at = w->now;
+    if (!goes_on || !(was_attached || p->is_attached || p->is_counting))
+        return;
+    w->went_on_at = w->now;
+    if (p->state != PROC_COLLECTIVE || p->page_step != step)
+        w->seen_at = w->now;
 }

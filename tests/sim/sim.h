@@ -463,6 +463,7 @@ struct world {
     size_t ndurable[MAX_ALL];
     int64_t moved_at;   /* when a process last did something, or a notice was given or withdrawn */
     int64_t went_on_at; /* when a process that tells its steps did more than give up, or fail */
+    int64_t seen_at;    /* the same, but for coming to a collective: no step shows that */
     int64_t excused_at; /* when a notice last came or went, a process got an answer, or a debugger
                            was found: the core may count a standstill from then on */
     uint64_t record;    /* the chief's commit record */

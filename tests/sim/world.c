@@ -644,7 +644,7 @@ static void child_exited(struct world *w, const struct happening *h)
         world_event(w, h->node, (struct event){.type = EV_TREE_EMPTY});
     host->nended++;
     if (!h->arg)
-        w->went_on_at = w->now;
+        w->went_on_at = w->seen_at = w->now;
     note_end(w, h->node);
     if (!p->has_lost_shell)
         tell_of_command(w, p, EV_CHILD_EXITED, (int)h->arg);
