@@ -10,7 +10,7 @@
 
 #define RECORDFILE_WAIT_NS (10 * NS_PER_S) /* for one write */
 
-/* statefile_init() comes first. Until then, and before, nothing can be watched. */
+/* Call after statefile_init(), and before the first write. */
 void recordfile_open(struct record_file *file, struct event_base *base);
 void recordfile_free(struct record_file *file);
 

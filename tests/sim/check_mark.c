@@ -15,7 +15,7 @@ static bool all_have_come(const struct world *w, uint64_t step)
         bool trains =
             p->state == PROC_TRAINING || p->state == PROC_COLLECTIVE || p->state == PROC_EVALUATING;
         if (trains && p->is_attached && !p->is_counting && !p->is_cut && !p->is_done &&
-            !p->has_reattached && p->page_step < step)
+            !p->reattached_at && p->page_step < step)
             return false;
     }
     return true;
@@ -29,7 +29,7 @@ static bool all_have_stepped(const struct world *w)
         bool has = w->s.nprocs == 0;
         for (int i = node * w->s.nprocs; i < (node + 1) * w->s.nprocs; i++)
             has =
-                has || w->procs[i].page_step > w->procs[i].first_step || w->procs[i].has_reattached;
+                has || w->procs[i].page_step > w->procs[i].first_step || w->procs[i].reattached_at;
         if (!has)
             return false;
     }

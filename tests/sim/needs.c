@@ -105,7 +105,7 @@ void needs_print(const struct schedule *s, FILE *out)
 uint32_t needs_flags(const struct world *w, const struct proc *p)
 {
     static const uint32_t flags[] = {0, PROCMSG_FLAG_NEEDS_RANK0, PROCMSG_FLAG_NEEDS_ANY};
-    bool is_again = p->has_reattached || p->generation > 0;
+    bool is_again = p->reattached_at || p->generation > 0;
     return flags[is_again ? w->s.declares_again[p->index] : w->s.declares[p->index]];
 }
 
@@ -158,7 +158,7 @@ static bool is_sure(const struct world *w, enum save_needs needs)
 {
     for (int i = 0; i < w->nall; i++) {
         const struct proc *p = &w->procs[i];
-        if (w->s.needs == NEEDS_AUTO && (p->declared != needs || p->has_reattached))
+        if (w->s.needs == NEEDS_AUTO && (p->declared != needs || p->reattached_at))
             return false;
     }
     for (int i = 0; i < w->s.nnodes; i++)

@@ -121,12 +121,12 @@ void net_arrive(struct world *w, const struct happening *h)
         return; /* the message was in flight when the line broke */
     if (net_is_cut(w, h->node))
         return;
-    if (h->what == H_TO_CHIEF && h->arg == (uint64_t)line->closed)
-        return;
-    if (h->what == H_TO_CHIEF)
-        check_told(w, h->node, h->data);
     int to = h->what == H_TO_CHIEF ? 0 : h->node;
-    if (to != 0)
+    if (to == 0 && h->arg == (uint64_t)line->closed)
+        return;
+    if (to == 0)
+        check_told(w, h->node, h->data);
+    else
         lease_heard(w, to, h->data);
     w->hosts[to].heard_at = w->now;
     if (to != 0 && spares_heard(w, to, h->data))

@@ -405,7 +405,6 @@ static void end_save(struct world *w, struct proc *p)
  */
 static void reattach(struct world *w, struct proc *p)
 {
-    p->has_reattached = true;
     p->reattached_at = w->now;
     p->is_attached = false;
     p->served_tag = 0;
@@ -423,7 +422,7 @@ static bool wants_to_reattach(const struct world *w, const struct proc *p)
 {
     uint64_t word = w->hosts[p->node].gate;
     uint32_t tag = gate_tag(word);
-    if (!w->s.reattaches[p->index] || p->has_reattached || !p->is_attached || p->is_writing)
+    if (!w->s.reattaches[p->index] || p->reattached_at || !p->is_attached || p->is_writing)
         return false;
     for (int i = 0; i < w->nall; i++)
         if (tag && (tag >= 64 || !w->procs[i].save_of_tag[tag]))
@@ -619,7 +618,7 @@ void proc_start(struct world *w, int node)
 
 static void attach(struct world *w, struct proc *p)
 {
-    p->first_step = p->has_reattached ? p->step : w->base_step;
+    p->first_step = p->reattached_at ? p->step : w->base_step;
     p->page_phase = PAGE_START;
     p->is_connected = true;
     p->has_said_goodbye = false;

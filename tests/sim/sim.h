@@ -270,7 +270,6 @@ struct proc {
     int64_t served_at;
     uint32_t saving_tag; /* 0: a save of its own */
     uint64_t saving_step;
-    bool has_reattached;
     int64_t reattached_at; /* when it closed its first connection; 0: it did not */
     uint32_t exempt_tag;   /* the round that was over when it attached anew */
     bool held_run;         /* its background save belongs to a round that ends the run */
