@@ -782,17 +782,17 @@ static void draw_long_saves(struct schedule *s)
 }
 
 /* Drawn apart, too. Where one process hangs, those that wait for it give up. No other wait is so
- * long, but that in pch_saved for the commit of an own save. */
+ * long, but that for the commit of an own save. A rank may make STRIDES steps while one makes 1. */
 static void draw_patience(struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 8765};
     bool is_alone =
         s->nfaults == 1 && s->faults[0].kind == DO_HANG && s->eval_proc < 0 && !s->own_every;
-    int64_t least = 10 * S + 3 * schedule_longest(s, s->save_time) +
-                    2 * schedule_longest(s, s->attach_at) + 10 * s->delay_max;
+    int64_t least = clock_max(10 * S, 2 * STRIDES * schedule_longest(s, s->step_time)) +
+                    3 * schedule_longest(s, s->save_time) + 2 * schedule_longest(s, s->attach_at);
     if (!is_alone || !s->is_lockstep || !rng_chance(&r, 700))
         return;
-    s->patience = least + rng_time(&r, 0, 2 * SIM_STAND_NS);
+    s->patience = least + 10 * s->delay_max + rng_time(&r, 0, 2 * SIM_STAND_NS);
     s->says_so = rng_chance(&r, 600);
     s->hung_gives_up = s->says_so && rng_chance(&r, 300);
 }
