@@ -372,7 +372,8 @@ void proc_written(struct world *w, const struct happening *h)
     if (h->generation != p->generation || !proc_is_alive(p) || !p->is_writing)
         return;
     p->is_writing = false;
-    if (p->write_step >= p->page_step) /* else it may stand in a later step meanwhile */
+    /* Else it may stand in a later step meanwhile, or can tell no one. */
+    if (p->write_step >= p->page_step && p->is_connected)
         w->went_on_at = w->seen_at = w->now;
     struct procmsg msg = {.type = PROCMSG_SAVED, .step = p->write_step, .tag = p->write_tag};
     if (save_fails(w, p))
