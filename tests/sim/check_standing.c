@@ -299,17 +299,29 @@ static bool any_has_finished_by(const struct world *w, int64_t at)
     return false;
 }
 
+/* The earliest deadline of the repeated notices. A node that begins after its notice has none. */
+static int64_t nearest_repeated(const struct world *w)
+{
+    int64_t nearest = CLOCK_NEVER;
+    for (int i = 0; i < w->s.nnodes; i++)
+        for (size_t id = 0; id < ARRAY_LEN(w->hosts[i].repeated); id++)
+            if (w->hosts[i].repeated[id])
+                nearest = clock_min(nearest, w->hosts[i].repeated[id]);
+    return nearest;
+}
+
 /* A repeated notice, which no longer ends the attempt, has a save before its deadline, not at once.
  * A rank that ends its training before that deadline saves no more. The job then trains to its end.
  * */
 void check_repeated(struct world *w)
 {
-    int64_t used = w->saved_for_notice_at - w->repeated_at;
-    if (!w->saved_for_notice_at && any_has_finished_by(w, w->repeated_at + w->s.repeats))
+    int64_t deadline = nearest_repeated(w), left = deadline - w->repeated_at;
+    int64_t saved = w->saved_for_notice_at, used = saved - w->repeated_at;
+    if (!saved && any_has_finished_by(w, deadline))
         return;
-    if (!w->saved_for_notice_at || used > w->s.repeats || used < w->s.repeats / 4)
+    if (!saved || used > left || used < left / 4)
         fail(w, "a repeated notice left %lld s, and was saved for after %lld ms",
-             (long long)(w->s.repeats / S), (long long)(used / NS_PER_MS));
+             (long long)(left / S), (long long)(used / NS_PER_MS));
 }
 
 /* A preemption before the first step, and an end by a user, do not count as an attempt without a
