@@ -116,14 +116,15 @@ sweep_criterion() {
 }
 
 # run_suites NAME FOLDER COMMAND...: COMMAND is `meson test` of FOLDER, possibly below other programs, and NAME the
-# base name of its logs. As many programs run at once as there are processors.
+# base name of its logs. As many programs run at once as there are processors. Only from its level 1 on does Criterion
+# say why a test was skipped.
 run_suites() {
     local name=$1 log=$2/meson-logs/$1.json status
     shift 2
     rm -f "$log"
     sweep_criterion
     begin "$name"
-    tests/house/nothing_left.py -- "$@" --logbase "$name" --no-rebuild \
+    CRITERION_VERBOSITY_LEVEL=1 tests/house/nothing_left.py -- "$@" --logbase "$name" --no-rebuild \
         ${long:+--timeout-multiplier $((2 * long + 2))} >"$output/suites" 2>&1
     status=$?
     add_results "$log" "$status" "$@"

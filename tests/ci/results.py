@@ -5,11 +5,11 @@
 usage: results.py add FILE PART LOG STATUS [--flaky-passes] [-- WRAPPER ...]
        results.py table FILE [NOT-RUN]
 
-FILE collects results, a line of JSON for each case; the checks of tests/ci/lib.sh are in it, too. `add` reads LOG, meson's log of tests in JSON, and the reports
-of pytest (--junitxml) and Criterion (--xml) that its commands name. A program without such a report is one case.
-STATUS is the exit status of meson. Each failed case runs once more, alone, below the programs WRAPPER. `add` prints
-the sum, then for each failure the output of the test and the command that repeats it. `table` ends with the sum of
-all, and with status 1 if anything has failed.
+FILE collects results, a line of JSON for each case; the checks of tests/ci/lib.sh are in it, too. `add` reads LOG,
+meson's log of tests in JSON, and the reports of pytest (--junitxml) and Criterion (--xml) that its commands name. A
+program without such a report is one case. STATUS is the exit status of meson. Each failed case runs once more, alone,
+below the programs WRAPPER. `add` prints the sum, then for each failure the output of the test and the command that
+repeats it. `table` ends with the sum of all, and with status 1 if anything has failed.
 
 A case that passes the second time is flaky. It has failed, unless --flaky-passes is given; then it has passed, but
 more than two of those fail the table. Also a failure: a program that failed without a failed case, a run without any
@@ -37,6 +37,7 @@ AGAIN_LIMIT_S = 600
 OUTPUT_MAX = 200  # lines of a failed program, or of each of its failed cases
 SLOWEST = 5
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
+SKIP_OF_CRITERION = re.compile(r"^\[SKIP\] (\S+)::(\S+): (.+)$", re.M)
 
 
 @dataclasses.dataclass
@@ -64,8 +65,12 @@ def report_of(entry):
     return None
 
 
-def cases_of_report(path):
-    """The file of pytest, and (case, outcome, seconds, reason), of each case in a report of pytest or Criterion."""
+def cases_of_report(path, output):
+    """The file of pytest, and (case, outcome, seconds, reason), of each case in a report of pytest or Criterion.
+
+    Criterion's report has no reasons. They are in the output of the program.
+    """
+    reasons = {f"{suite}/{name}": reason for suite, name, reason in SKIP_OF_CRITERION.findall(output)}
     for suite in ElementTree.parse(path).getroot().iter("testsuite"):
         for case in suite.iter("testcase"):
             name = case.get("name") if case.get("file") else f"{suite.get('name')}/{case.get('name')}"
@@ -74,11 +79,9 @@ def cases_of_report(path):
                 if child.tag in ("failure", "error"):
                     outcome = FAILED
                 elif child.tag == "skipped" and outcome == PASSED:
-                    outcome, reason = SKIPPED, child.get("message") or "no reason given"
+                    outcome, reason = SKIPPED, child.get("message") or reasons.get(name, "no reason given")
             if case.get("status") in ("FAILED", "CRASHED", "ERRORED"):
                 outcome = FAILED
-            elif case.get("status") == "SKIPPED":
-                outcome, reason = SKIPPED, reason or "disabled in the source"
             file = Path(case.get("file", "")).stem.removeprefix("test_")
             yield file, (name, outcome, float(case.get("time") or 0), reason)
 
@@ -93,12 +96,14 @@ def cases_of(entry, part):
     label, _, program = entry["name"].rpartition(":")[2].rpartition(" / ")
     suite = label.partition("+")[0] or part
     result = entry["result"]
-    lines = output_of(entry).splitlines()
+    output = output_of(entry)
     path = report_of(entry)
     whole = one.is_folder(entry.get("command", []))
-    cases = [Case(part, suite, file if whole else program, *rest) for file, rest in (cases_of_report(path) if path else ())]
+    reported = cases_of_report(path, output) if path else ()
+    cases = [Case(part, suite, file if whole else program, *rest) for file, rest in reported]
+    cases = list({case.name: case for case in cases}.values())  # pytest reports twice what fails at its teardown, too
     if result == "SKIP" and not cases:
-        return [Case(part, suite, program, None, SKIPPED, 0, lines[-1] if lines else "no reason given")]
+        return [Case(part, suite, program, None, SKIPPED, 0, output.rpartition("\n")[2] or "no reason given")]
     if result in ("OK", "EXPECTEDFAIL", "SKIP"):
         return cases or [Case(part, suite, program, None, PASSED, entry.get("duration", 0))]
     if not any(case.outcome == FAILED for case in cases):

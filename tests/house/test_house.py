@@ -24,7 +24,7 @@ import one  # noqa: E402
 RESULTS = HOUSE.parent / "ci" / "results.py"
 
 CRITERION = """<testsuites><testsuite name="str"><testcase name="good" status="PASSED" time="0.5"></testcase>
-<testcase name="off" status="SKIPPED" time="0"></testcase>
+<testcase name="off" status="SKIPPED" time="0"><skipped/></testcase>
 <testcase name="bad" status="FAILED" time="0"><failure type="assert" message="1 assertion(s) failed."></failure></testcase>
 <testcase name="worse" status="ERRORED" time="0"></testcase></testsuite></testsuites>"""
 PYTEST = """<testsuites><testsuite name="pytest">
@@ -90,6 +90,11 @@ def run(tmp_path):
 ])
 def test_one_program(run, result, report, wanted):
     assert run.add(result, report).sum(int(wanted[1] > 0)) == wanted
+
+
+def test_a_case_that_fails_at_its_teardown_too_is_one_case(run):
+    twice = PYTEST.replace("test_worse", "test_bad")
+    assert twice.count('"test_bad"') == 2 and run.add("FAIL", twice).sum(1) == (1, 1, 1)
 
 
 def test_sum_of_programs(run):
@@ -159,6 +164,14 @@ def test_the_table_names_what_was_skipped_and_what_was_slow(run):
     assert code == 0 and "   1  unit: spin is not installed" in said and "   1  unit: needs root" in said
     assert "  0.2 s  unit/a test_good[1]" in said and "not run\n    the rest" in said
     assert re.search(r"^suites +unit +3 +0 +2 ", said, re.M)
+
+
+def test_the_reason_of_a_skipped_test_of_criterion(run):
+    """Its report has none, its output does."""
+    passes = CRITERION.replace("FAILED", "PASSED").replace("ERRORED", "PASSED").replace("failure", "x")
+    run.add("OK", passes, said="[RUN ] str::off\n[SKIP] str::off: the kernel: too old\n").add("OK", passes)
+    run.read()
+    assert "   1  unit: no reason given\n   1  unit: the kernel: too old\n" in run.table()[1]
 
 
 def test_one_test_alone(tmp_path):
