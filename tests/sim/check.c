@@ -291,19 +291,18 @@ bool any_has_failed(const struct world *w)
     return false;
 }
 
-/* CLOCK_NEVER: no notice holds. */
-static int64_t earliest_deadline(const struct host *host)
+int64_t check_earliest(const int64_t deadlines[MAX_NOTICES])
 {
     int64_t earliest = CLOCK_NEVER;
-    for (size_t k = 0; k < ARRAY_LEN(host->deadlines); k++)
-        if (host->deadlines[k])
-            earliest = clock_min(earliest, host->deadlines[k]);
+    for (int k = 0; k < MAX_NOTICES; k++)
+        if (deadlines[k])
+            earliest = clock_min(earliest, deadlines[k]);
     return earliest;
 }
 
 bool check_holds_notice(const struct host *host)
 {
-    return earliest_deadline(host) != CLOCK_NEVER;
+    return check_earliest(host->deadlines) != CLOCK_NEVER;
 }
 
 /* A job of one node waits for no other node. */
@@ -711,7 +710,7 @@ void check_ending(struct world *w)
 {
     w->end_at = w->now;
     for (int i = 0; i < w->s.nnodes; i++)
-        w->hosts[i].end_deadline = earliest_deadline(&w->hosts[i]);
+        w->hosts[i].end_deadline = check_earliest(w->hosts[i].deadlines);
 }
 
 static void check_left(struct world *w, int node, int64_t deadline, int64_t left)
@@ -729,7 +728,7 @@ static void check_in_time(struct world *w)
     int64_t earliest = CLOCK_NEVER, left = in_time(w);
     bool has_meek = false;
     for (int i = 0; i < w->s.nnodes; i++) {
-        earliest = clock_min(earliest, earliest_deadline(&w->hosts[i]));
+        earliest = clock_min(earliest, check_earliest(w->hosts[i].deadlines));
         has_meek = has_meek || w->s.leftover[i] == LEFTOVER_MEEK;
     }
     /* The nodes wait for a first step as long as for a save. */
@@ -749,7 +748,7 @@ static void check_cut(struct world *w)
 {
     int64_t left = in_time(w) + 2 * S + schedule_longest(&w->s, w->s.teardown);
     for (int i = 0; i < w->s.nnodes; i++) {
-        int64_t deadline = earliest_deadline(&w->hosts[i]), heard_at = w->hosts[i].heard_at;
+        int64_t deadline = check_earliest(w->hosts[i].deadlines), heard_at = w->hosts[i].heard_at;
         bool is_late = w->s.drop && heard_at > deadline;
         check_left(w, i, is_late ? heard_at : deadline, left);
     }
@@ -761,7 +760,7 @@ static bool attaches_late(const struct world *w)
 {
     int64_t earliest = CLOCK_NEVER;
     for (int i = 0; i < w->s.nnodes; i++)
-        earliest = clock_min(earliest, earliest_deadline(&w->hosts[i]));
+        earliest = clock_min(earliest, check_earliest(w->hosts[i].deadlines));
     return schedule_longest(&w->s, w->s.attach_at) + 12 * S > earliest;
 }
 

@@ -38,7 +38,7 @@ int64_t check_least_plan(const struct world *w)
 int64_t check_near_at(const struct world *w, const struct host *host, int64_t plan, bool is_judged)
 {
     int64_t at = CLOCK_NEVER;
-    for (int i = 0; i < (int)ARRAY_LEN(host->deadlines); i++) {
+    for (int i = 0; i < MAX_NOTICES; i++) {
         bool may_stand = !is_judged || !had_stepped_before_notice(w);
         /* A signal is near at once, and may come behind a notice that is far. */
         bool is_signal = i == NOTICE_OF_SIGNAL, is_apart = is_signal || w->s.trains_on || may_stand;
@@ -304,9 +304,7 @@ static int64_t nearest_repeated(const struct world *w)
 {
     int64_t nearest = CLOCK_NEVER;
     for (int i = 0; i < w->s.nnodes; i++)
-        for (size_t id = 0; id < ARRAY_LEN(w->hosts[i].repeated); id++)
-            if (w->hosts[i].repeated[id])
-                nearest = clock_min(nearest, w->hosts[i].repeated[id]);
+        nearest = clock_min(nearest, check_earliest(w->hosts[i].repeated));
     return nearest;
 }
 

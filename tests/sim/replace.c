@@ -73,8 +73,8 @@ static void clear_rules(struct schedule *s)
     s->is_benign = s->has_shells = s->is_prompt = s->is_cut = s->is_calm = s->is_lone = false;
     s->is_withdrawn = s->is_mended = s->is_saved_end = s->is_plain_restart = s->is_regular = false;
     s->is_far = s->is_slowed = s->is_stalled = s->is_long_saved = s->has_third_term = false;
-    s->uses = s->stands = s->repeats = 0;
-    s->is_replaced = s->has_unfit = false;
+    s->uses = s->stands = 0;
+    s->repeats = s->is_replaced = s->has_unfit = false;
     s->patience = 0;
     s->has_loss = true;
     s->restart.after_notice = false;
@@ -392,7 +392,7 @@ void replace_check_wait(struct world *w)
     if (!waits)
         return;
     check_named(w, &r.wait);
-    for (size_t i = 0; i < ARRAY_LEN(w->hosts[0].deadlines); i++)
+    for (int i = 0; i < MAX_NOTICES; i++)
         if (w->hosts[0].deadlines[i] && w->now > w->hosts[0].deadlines[i] + S + standstill(w))
             fail(w, "node 0 waits for a replacement beyond the deadline of its own notice");
     if (!w->waits_since)

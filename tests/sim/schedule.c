@@ -966,7 +966,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->is_lone = is_lone(s);
     s->uses = uses(s);
     s->stands = stands(s, DO_NOTICE);
-    s->repeats = stands(s, DO_REPEAT);
+    s->repeats = stands(s, DO_REPEAT) > 0;
     s->failures = s->every_most ? (int)(s->seed % 5) : 0;
     s->is_withdrawn = is_withdrawn(s);
     s->is_mended = is_mended(s);

@@ -42,7 +42,7 @@ static void begin_generation(struct world *w, int node, const struct action *a)
     host->ended_at = 0;
     host->has_died_of_term = host->has_failed = host->had_notice = host->held_notice =
         host->had_signal = false;
-    for (size_t i = 0; i < ARRAY_LEN(host->deadlines); i++)
+    for (int i = 0; i < MAX_NOTICES; i++)
         if (host->deadlines[i] <= w->now)
             host->deadlines[i] = 0;
     if (!check_holds_notice(host))

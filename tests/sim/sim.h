@@ -44,7 +44,8 @@
 
 enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 16 };
 enum { NOTICE_OF_SIGNAL = 2 }; /* a notice by a signal; sources have 0 and 1 */
-enum { MAX_GHOSTS = 6 };       /* supervisors that were replaced, see replace.c */
+enum { MAX_NOTICES = 3 };
+enum { MAX_GHOSTS = 6 }; /* supervisors that were replaced, see replace.c */
 enum { MAX_SPARES = 2 };
 /* Behind the nodes: the supervisor of DO_RESTART or DO_TWIN; or the spares, then the ghosts. */
 enum { MAX_HOSTS = MAX_NODES + MAX_SPARES + MAX_GHOSTS };
@@ -176,7 +177,7 @@ struct schedule {
     bool is_cut;         /* only the connections between nodes fail */
     bool is_withdrawn;   /* the only notice is withdrawn long before its deadline */
     int64_t stands;      /* time left by a notice that held before the first step, 0: none */
-    int64_t repeats;     /* time left by a notice that has ended enough attempts, 0: none */
+    bool repeats;        /* a notice that has ended enough attempts leaves time for a save */
     int64_t uses;        /* how much of a long notice must be trained through, 0: no long notice */
     bool is_lone;        /* one notice without a deadline, and nothing else */
     bool has_third_term; /* a node gets a third SIGTERM */
@@ -378,20 +379,20 @@ struct host {
     bool has_failed, had_notice;  /* a process failed; a notice was given before that end */
     bool held_notice, had_signal; /* a notice has held, a signal had come, since before that end */
     int64_t held_notice_at;       /* since when at least one notice holds, 0: none does */
-    int64_t repeated[2];  /* the deadlines of repeated notices that hold here, by id; 0: none */
-    int64_t deadlines[3]; /* of the notices that hold here: two sources, and signals; 0: none */
-    int64_t end_deadline; /* the earliest deadline when node 0 ended the job */
-    uint64_t committed;   /* the step in the last ACT_COMMITTED */
-    uint64_t held[2];     /* the steps that its record keeps, whatever else is saved */
-    bool is_checking;     /* its health is being checked */
-    uint32_t measure;     /* the measurement of the network that it takes part in; 0: none */
-    bool is_unfit;        /* a check has said that it must not train */
-    int nwriting;         /* how many writes of its record are under way */
-    bool knows_replaced;  /* learned that it was replaced, while its processes trained */
-    bool has_other_dir;   /* it has seen that its directory is not node 0's */
-    bool seeks_dir;       /* it looks, and sees it when a round is decided */
-    int64_t dir_seen_at;  /* 0: not yet */
-    bool hears_replaced;  /* learned that it was replaced, at any time */
+    /* Of the notices that hold here; 0: none. A repeated one leaves just a save. */
+    int64_t deadlines[MAX_NOTICES], repeated[MAX_NOTICES];
+    int64_t end_deadline;       /* the earliest deadline when node 0 ended the job */
+    uint64_t committed;         /* the step in the last ACT_COMMITTED */
+    uint64_t held[2];           /* the steps that its record keeps, whatever else is saved */
+    bool is_checking;           /* its health is being checked */
+    uint32_t measure;           /* the measurement of the network that it takes part in; 0: none */
+    bool is_unfit;              /* a check has said that it must not train */
+    int nwriting;               /* how many writes of its record are under way */
+    bool knows_replaced;        /* learned that it was replaced, while its processes trained */
+    bool has_other_dir;         /* it has seen that its directory is not node 0's */
+    bool seeks_dir;             /* it looks, and sees it when a round is decided */
+    int64_t dir_seen_at;        /* 0: not yet */
+    bool hears_replaced;        /* learned that it was replaced, at any time */
     enum outcome first_outcome; /* as decided when it began to stop */
     uint32_t saved_generation;  /* 1 + the last one that had saved for a notice, and ended for it */
     /* its connection to the chief */
@@ -638,6 +639,8 @@ void check_dying(struct world *world, const struct proc *proc, const struct core
 void check_cause(struct world *world, const struct core_report *report);
 /* Called when node 0 learns of a failure. */
 void check_told(struct world *world, int node, const struct peermsg *msg);
+/* The earliest of these deadlines; CLOCK_NEVER if there is none. */
+int64_t check_earliest(const int64_t deadlines[MAX_NOTICES]);
 bool check_holds_notice(const struct host *host);
 /* Three starts, as short as node 0 can have measured them; at most the grace. */
 int64_t check_least_plan(const struct world *w);

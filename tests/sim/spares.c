@@ -349,14 +349,6 @@ void spares_check_end(struct world *w)
             w->hosts[i].owes_code = true;
 }
 
-static bool has_notice(const struct host *host)
-{
-    for (size_t i = 0; i < ARRAY_LEN(host->deadlines); i++)
-        if (host->deadlines[i])
-            return true;
-    return false;
-}
-
 /* Another supervisor with its number stands by, or did. */
 static bool has_twin(const struct world *w, int host)
 {
@@ -383,7 +375,7 @@ void spares_exit(struct world *w, int host, const struct action *a)
     const struct host *spare = &w->hosts[host], *chief = &w->hosts[0];
     if (!spare->spare || has_twin(w, host))
         return;
-    if (has_notice(spare)) {
+    if (check_holds_notice(spare)) {
         if (a->exit.code != 42)
             fail(w, "spare %d has a notice, and exits with %d", host, a->exit.code);
         return;
