@@ -99,7 +99,8 @@ def test_in_the_background_the_foreground_is_not_taken(world, shell):
 def test_a_background_program_that_reads_is_stopped(world, shell):
     """As without pchrun: SIGTTIN stops it, the shell says so, and fg gives it the terminal."""
     actor = shell_runs(world, shell, "say ready read exit 3", " &")
-    wait_until(lambda: state_of(actor) == "T", "the stop")
+    wait_until(lambda: "Stopped" in shell.ask("jobs\n", f"(?s).*?{PROMPT}")[0], "the shell to say that it has stopped")
+    assert state_of(actor) == "T"
     go_on(shell, actor)
     greet(world, shell)
     shell.expect(PROMPT)
