@@ -81,11 +81,13 @@ void health_checked(struct world *w, const struct happening *h)
 }
 
 /* The node has not begun the generation yet, or begins it now. A node that is ahead has failed
- * there, and is checked for the next one. */
-static bool takes_part(const struct host *host, uint32_t generation)
+ * there, and is checked for the next one. So is a supervisor that began after node 0's start. */
+static bool takes_part(const struct world *w, const struct host *host, uint32_t generation)
 {
     struct core_report report;
-    if (!host->is_alive || host->has_exited)
+    bool is_late =
+        w->start_lives && generation <= w->start_generation && host->life >= w->start_lives;
+    if (!host->is_alive || host->has_exited || is_late)
         return false;
     core_report(host->core, &report);
     bool restarts = report.state == NODE_RESTARTING;
@@ -94,9 +96,13 @@ static bool takes_part(const struct host *host, uint32_t generation)
 
 void health_check_start(struct world *w, int node, uint32_t generation)
 {
+    if (node == 0) {
+        w->start_generation = generation;
+        w->start_lives = w->lives;
+    }
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct host *host = &w->hosts[i];
-        if (!takes_part(host, generation))
+        if (!takes_part(w, host, generation))
             continue;
         if (host->is_checking)
             fail(w, "node %d starts its processes, and node %d is still being checked", node, i);

@@ -24,7 +24,7 @@ static const char usage[] =
     "  --trace SEED run this one seed and print what happens\n"
     "  --table[=N]  instead, show how the chief's work grows with the job, from 8 to N nodes\n"
     "               (default 10000)\n"
-    "  --replace    only schedules in which a lost node may be replaced\n"
+    "  --replace    only the seeds, one in 34, in whose schedules a lost node may be replaced\n"
     "  --quiet      no progress line, and no trace of a failing seed\n"
     "  --help       this text\n";
 
@@ -96,6 +96,7 @@ static bool run_one(struct world *w, uint64_t seed, FILE *out)
 
 struct sum {
     uint64_t schedules, events, outcomes[OUTCOME__COUNT];
+    uint64_t last; /* the seed of the last schedule */
 };
 
 static bool goes_on(const struct options *o, const struct sum *sum, int64_t started_at)
@@ -131,6 +132,7 @@ static bool run_all(struct world *w, const struct options *o, struct sum *sum)
                 run_one(w, seed, stdout);
             return false;
         }
+        sum->last = seed;
         sum->schedules++;
         sum->events += w->events;
         sum->outcomes[w->hosts[0].outcome]++;
@@ -141,8 +143,9 @@ static bool run_all(struct world *w, const struct options *o, struct sum *sum)
 
 static void show(const struct options *o, const struct sum *sum)
 {
-    printf("%llu schedules from seed %llu, %llu events, every promise held; node 0 ended:",
-           ull(sum->schedules), o->nkept ? number(o->kept[0]) : ull(o->from), ull(sum->events));
+    printf("%llu schedules from seed %llu to %llu, %llu events, every promise held; node 0 ended:",
+           ull(sum->schedules), o->nkept ? number(o->kept[0]) : ull(o->from), ull(sum->last),
+           ull(sum->events));
     for (int i = 0; i < OUTCOME__COUNT; i++)
         if (sum->outcomes[i])
             printf(" %s %llu", verdict_name((enum outcome)i), ull(sum->outcomes[i]));

@@ -437,8 +437,9 @@ struct world {
     bool has_waited;     /* in this generation */
     int nreplaced;       /* places that were taken */
     int nvacated;        /* places that became vacant; each counts for replace_max */
-    int nstrikes;        /* hosts that node 0 has recorded as not healthy */
-    int nunfit_lost;     /* nodes that were lost because they must not train */
+    uint32_t start_generation, start_lives; /* of node 0's newest start; 0: none so far */
+    int nstrikes;                           /* hosts that node 0 has recorded as not healthy */
+    int nunfit_lost;                        /* nodes that were lost because they must not train */
     int64_t vacant_since[MAX_NODES], called_at[MAX_NODES]; /* of a place; 0: not so */
     int64_t out_since[MAX_NODES]; /* before the start: since when node 0 lacks it; 0: it does not */
     enum fault_kind extra_is;
