@@ -69,6 +69,16 @@ static bool is_ending(const struct host *host)
     return report.state == NODE_STOPPING || report.state == NODE_LEAVING;
 }
 
+/* Node 0 has ended the job for good, and told this node: no other supervisor takes its place. A
+ * rank that ignores SIGTERM then has as long as the notice leaves. */
+static bool knows_end(const struct world *w, const struct host *host)
+{
+    struct core_report report;
+    core_report(host->core, &report);
+    return w->end_at && report.outcome != OUTCOME_UNKNOWN &&
+           !str_starts(report.why, "node 0 is lost");
+}
+
 void lease_check(struct world *w, const struct proc *p)
 {
     const struct host *host = &w->hosts[p->node];
@@ -78,10 +88,12 @@ void lease_check(struct world *w, const struct proc *p)
     int64_t over = clock_max(host->lease_from, host->paused_until) + TIMEOUT;
     if (w->s.replace_wait)
         over = clock_max(host->lease_from + TIMEOUT, host->paused_until);
-    if (w->now > over + S && !is_ending(host))
+    if (w->now <= over + S || (w->s.replace_wait && knows_end(w, host)))
+        return;
+    if (!is_ending(host))
         fail(w, "node %d trains on %lld ms after its lease", p->node,
              (long long)((w->now - over) / NS_PER_MS));
-    if (w->now > over + S + (w->s.replace_wait ? 0 : KILLING))
+    if (w->s.replace_wait || w->now > over + S + KILLING)
         fail(w, "process %d trains %lld ms after the lease of its node", p->index,
              (long long)((w->now - over) / NS_PER_MS));
 }

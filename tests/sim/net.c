@@ -93,10 +93,12 @@ void net_send(struct world *w, int node, const struct action *action)
 {
     const struct peermsg *msg = action->peer.msg;
     int line = line_of(w, node, action->peer.conn);
-    if (line < 0 || !w->hosts[line].is_up)
+    if (line < 0)
         return;
-    if (node == 0 && w->s.spares)
+    if (node == 0 && w->s.spares) /* a place may be given to one that has just died */
         line = spares_sent(w, line, msg);
+    if (!w->hosts[line].is_up)
+        return;
     if (node == 0 && msg->type == PEERMSG_ORDER && msg->order.echo_ns)
         lease_answer(w, line);
     if (node == 0 && msg->type == PEERMSG_ORDER && w->s.replace_wait)

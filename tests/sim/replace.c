@@ -448,6 +448,14 @@ static void check_saved_wait(struct world *w)
         fail(w, "node 0 says that the job has not saved, and it had: %s", chief->why);
 }
 
+static bool leaves_unkillable(const struct world *w)
+{
+    bool is_left = false;
+    for (int i = 0; i < w->nall; i++)
+        is_left = is_left || (w->s.is_unkillable[i] && proc_is_alive(&w->procs[i]));
+    return is_left && strstr(w->hosts[0].why, "processes that cannot be killed are left on");
+}
+
 /* A notice to another node, an illness of it, or a command that it cannot execute, does not end the
  * job if that could wait. Node 0 may hear of the illness when the job ends already. */
 static void check_spared(struct world *w)
@@ -458,7 +466,7 @@ static void check_spared(struct world *w)
     check_unfit(w);
     if (!may_wait || check_holds_notice(chief))
         return;
-    if (chief->outcome == OUTCOME_PREEMPTED && !any_is_done(w) &&
+    if (chief->outcome == OUTCOME_PREEMPTED && !any_is_done(w) && !leaves_unkillable(w) &&
         !strstr(chief->why, "the generation did not end in time"))
         fail(w, "node 0 has no notice, and does not wait for a replacement: %s", chief->why);
     if (chief->outcome == OUTCOME_UNHEALTHY && chief->first_outcome == OUTCOME_UNHEALTHY &&
