@@ -375,7 +375,7 @@ static void evidence_write_out(struct evidence *evidence)
         be_done(evidence);
         return;
     }
-    watch_at(&evidence->deadline, clock_now_ns() + WRITE_WAIT_NS);
+    watch_within(&evidence->deadline, WRITE_WAIT_NS);
     if (!open_file(evidence, &err) ||
         !statefile_write(&evidence->file, 0, buf_bytes(&evidence->text), buf_len(&evidence->text),
                          &err))
@@ -390,8 +390,8 @@ static void next(void *ctx)
     if (evidence->phase == EVIDENCE_READING) {
         evidence->phase = EVIDENCE_PROBING;
         if (evidence->args)
-            watch_at(&evidence->deadline,
-                     clock_now_ns() + evidence->children->config->watchdog.diagnose_wait_ns);
+            watch_within(&evidence->deadline,
+                         evidence->children->config->watchdog.diagnose_wait_ns);
     }
     if (evidence->phase == EVIDENCE_PROBING && drive_diagnoses(evidence) == 0)
         evidence_write_out(evidence);

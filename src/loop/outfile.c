@@ -76,7 +76,7 @@ bool outfile_write(struct outfile *out, const void *text, size_t len)
     bool ok = text || err_set(&err, ERR_SYSTEM, ENOMEM, "cannot compose %s", out->file.path);
     ok = ok && statefile_write(&out->file, 0, text, len, &err);
     if (ok)
-        watch_at(&out->deadline, clock_now_ns() + WRITE_WAIT_NS);
+        watch_within(&out->deadline, WRITE_WAIT_NS);
     else
         outfile_complain(out, &err);
     return ok;

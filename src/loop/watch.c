@@ -138,6 +138,12 @@ void watch_within(struct watch *watch, int64_t wait_ns)
     watch->ticks = TICKS - 1;
 }
 
+void watch_by(struct watch *watch, int64_t at_ns)
+{
+    if (watch->at != CLOCK_NEVER && watch->at + watch->ticks * watch->tick_ns > at_ns)
+        watch_at(watch, at_ns);
+}
+
 void watch_end(struct watch *watch)
 {
     if (watch->is_open)

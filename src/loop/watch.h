@@ -40,6 +40,8 @@ void watch_at(struct watch *watch, int64_t at_ns);
 /* Fires in `wait_ns`, like watch_at(), for the deadline of a process. A standstill of the machine
  * counts for an eighth of that time at most, since the process stood still, too. */
 void watch_within(struct watch *watch, int64_t wait_ns);
+/* A clock that is set fires at that time at the latest. */
+void watch_by(struct watch *watch, int64_t at_ns);
 /* Call after watch_init() or watch_end(). Now the watch is no clock: it calls fn whenever the
  * descriptor is readable or at its end. */
 MUST_CHECK bool watch_fd(struct watch *watch, int fd, struct err *err);

@@ -8,8 +8,9 @@
 
 void recordfile_set_deadline(struct record_file *file)
 {
-    int64_t at = clock_now_ns() + RECORDFILE_WAIT_NS;
-    watch_at(&file->deadline, file->until ? clock_min(at, file->until) : at);
+    watch_within(&file->deadline, RECORDFILE_WAIT_NS);
+    if (file->until)
+        watch_by(&file->deadline, file->until);
 }
 
 bool recordfile_write(struct record_file *file, struct writer *w, uint64_t tag, struct err *err)
@@ -57,8 +58,7 @@ static void recordfile_on_deadline(void *ctx)
 void recordfile_hasten(struct record_file *file, int64_t until)
 {
     file->until = until;
-    if (file->deadline.at != CLOCK_NEVER && file->deadline.at > until)
-        watch_at(&file->deadline, until);
+    watch_by(&file->deadline, until);
 }
 
 void recordfile_open(struct record_file *file, struct event_base *base)
