@@ -270,7 +270,7 @@ static bool may_stay_attached(const struct world *w, const struct proc *p)
     return w->s.stays_attached[p->index];
 }
 
-static bool any_is(const struct world *w, bool (*is)(const struct world *w, const struct proc *p))
+bool any_is(const struct world *w, bool (*is)(const struct world *w, const struct proc *p))
 {
     for (int i = 0; i < w->nall; i++)
         if (is(w, &w->procs[i]))
@@ -459,7 +459,7 @@ static bool went_on_unheard(const struct world *w, const struct proc *p)
  */
 static bool hangs(const struct world *w, const struct proc *p)
 {
-    bool has_ended = w->hosts[p->node].way_until && !proc_is_alive(p); /* behind a slow line */
+    bool has_ended = net_late_until(w, p->node) && !proc_is_alive(p); /* behind a slow line */
     return p->hung_at || has_ended || goes_on_unheard(w, p);
 }
 

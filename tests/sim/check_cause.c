@@ -91,7 +91,7 @@ static bool all_could_tell(const struct world *w)
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct host *host = &w->hosts[i];
         bool is_untold = host->failed.is_known && !host->told.is_known;
-        if (host->cut_until || host->way_until || (host->died_at && is_untold))
+        if (host->cut_until || net_late_until(w, i) || (host->died_at && is_untold))
             return false;
     }
     return true;

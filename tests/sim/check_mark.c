@@ -53,7 +53,7 @@ static void check_hung(struct world *w, const struct action *a)
     int64_t at = a->mark.at - w->hosts[0].clock, slack = heard_after(w);
     int64_t latest = w->went_on_at > w->excused_at ? w->went_on_at : w->excused_at;
     for (int i = 0; i < w->s.nnodes; i++)
-        latest = clock_max(latest, clock_max(w->hosts[i].cut_until, w->hosts[i].way_until));
+        latest = clock_max(latest, clock_max(w->hosts[i].cut_until, net_late_until(w, i)));
     bool is_unheard = w->now < w->seen_at + slack;
     if (at > latest + slack || (at < w->seen_at - slack && !is_unheard))
         fail(w, "node 0 marks a hang since %lld ms, and a process went on %lld ms ago",

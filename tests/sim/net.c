@@ -211,6 +211,18 @@ bool net_is_cut(const struct world *w, int node)
     return w->now < w->hosts[node].cut_until || w->now < w->hosts[0].cut_until;
 }
 
+int64_t net_late_until(const struct world *w, int node)
+{
+    int64_t latest = 0;
+    for (int i = 0; i < w->nhosts; i++) {
+        const struct host *host = &w->hosts[i];
+        int64_t late = (host->way_until - host->way_since) * host->way.late_tenth / 10;
+        if (host->node == node)
+            latest = clock_max(latest, host->way_until + late);
+    }
+    return latest;
+}
+
 /* The kernel closes the connections of a dead supervisor, after its last messages. */
 static void end_line(struct world *w, int line, int dead)
 {

@@ -448,16 +448,19 @@ static void check_saved_wait(struct world *w)
         fail(w, "node 0 says that the job has not saved, and it had: %s", chief->why);
 }
 
+static bool is_left_unkillable(const struct world *w, const struct proc *p)
+{
+    return w->s.is_unkillable[p->index] && proc_is_alive(p);
+}
+
 static bool leaves_unkillable(const struct world *w)
 {
-    bool is_left = false;
-    for (int i = 0; i < w->nall; i++)
-        is_left = is_left || (w->s.is_unkillable[i] && proc_is_alive(&w->procs[i]));
-    return is_left && strstr(w->hosts[0].why, "processes that cannot be killed are left on");
+    return any_is(w, is_left_unkillable) &&
+           strstr(w->hosts[0].why, "processes that cannot be killed are left on");
 }
 
 /* A notice to another node, an illness of it, or a command that it cannot execute, does not end the
- * job if that could wait. Node 0 may hear of the illness when the job ends already. */
+ * job if that could wait. Node 0 may hear of an illness or a command when the job ends already. */
 static void check_spared(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -472,7 +475,7 @@ static void check_spared(struct world *w)
     if (chief->outcome == OUTCOME_UNHEALTHY && chief->first_outcome == OUTCOME_UNHEALTHY &&
         !chief->is_unfit)
         fail(w, "node 0 is healthy, and does not wait for a replacement: %s", chief->why);
-    if (chief->outcome == OUTCOME_FAILED && strstr(chief->why, NOT_FOUND))
+    if (chief->outcome == OUTCOME_FAILED && strstr(chief->first_why, NOT_FOUND))
         fail(w, "a replacement could not start, and node 0 does not wait for another: %s",
              chief->why);
 }

@@ -309,6 +309,7 @@ static void act_state(struct world *w, int node, const struct action *a)
         return;
     host->stopped_at = w->now;
     host->first_outcome = report.outcome;
+    str_copy(host->first_why, sizeof host->first_why, report.why);
 }
 
 static void act_exit(struct world *w, int node, const struct action *a)

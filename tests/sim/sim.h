@@ -394,7 +394,8 @@ struct host {
     int64_t dir_seen_at;        /* 0: not yet */
     bool hears_replaced;        /* learned that it was replaced, at any time */
     enum outcome first_outcome; /* as decided when it began to stop */
-    uint32_t saved_generation;  /* 1 + the last one that had saved for a notice, and ended for it */
+    char first_why[192];
+    uint32_t saved_generation; /* 1 + the last one that had saved for a notice, and ended for it */
     /* its connection to the chief */
     int conn;   /* the connection's number at the chief, 0: none */
     int closed; /* the last one that the chief closed, which gets nothing more */
@@ -588,6 +589,9 @@ void net_host_died(struct world *world, int node);
 void net_fail(struct world *world, const struct fault *fault);
 /* True if a partition cuts the node off. */
 bool net_is_cut(const struct world *world, int node);
+/* Until then a message may arrive that a slow line of this node has kept, also one of a supervisor
+ * that was replaced. 0: it had no slow line. */
+int64_t net_late_until(const struct world *world, int node);
 
 /* proc.c */
 /* Starts the processes of the node's generation. */
@@ -661,6 +665,7 @@ int64_t first_stepped_at(const struct world *w);
 /* A round may begin just before the notice. The steps in its votes are then that much older. */
 bool had_stepped_in_votes(const struct world *w);
 bool had_stepped_before_notice(const struct world *w);
+bool any_is(const struct world *w, bool (*is)(const struct world *w, const struct proc *p));
 bool any_is_done(const struct world *w);
 bool any_ended_in_silence(const struct world *w);
 bool any_has_failed(const struct world *w);
