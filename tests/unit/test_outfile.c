@@ -5,13 +5,9 @@
 #include "loop/outfile.h"
 
 #include "folder.h"
+#include "standstill.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#define LATE_S 5 /* a write that takes longer has failed */
+#define LATE_NS (5 * NS_PER_S) /* a write that takes longer has failed */
 
 static struct event_base *base;
 static struct reap reap;
@@ -24,12 +20,6 @@ static void on_written(void *ctx, bool is_ok)
     told = is_ok ? WRITTEN : FAILED;
 }
 
-/* Called in the writer. */
-static bool stand_still(void *ctx, struct err *err)
-{
-    return kill(getpid(), SIGSTOP) == 0;
-}
-
 static void begin(void)
 {
     struct err err;
@@ -38,7 +28,8 @@ static void begin(void)
     snprintf(path, sizeof path, "%s/report.json", folder);
     base = watch_open(&err);
     cr_assert(base, "%s", err.text);
-    out = (struct outfile){.topic = "report", .is_ours = stand_still, .on_written = on_written};
+    out =
+        (struct outfile){.topic = "report", .is_ours = standstill_begin, .on_written = on_written};
     cr_assert(outfile_open(&out, path, &reap, base, &err), "%s", err.text);
 }
 
@@ -56,15 +47,13 @@ TestSuite(outfile, .init = begin, .fini = end);
  * goes on, and the write is not late. */
 Test(outfile, a_standstill_makes_no_write_late)
 {
-    siginfo_t info;
     cr_assert(outfile_write(&out, "{}", 2));
-    id_t writer = (id_t)out.file.writer.watch.pid;
-    cr_assert_eq(waitid(P_PID, writer, &info, WSTOPPED | WNOWAIT), 0);
-    nanosleep(&(struct timespec){.tv_sec = LATE_S, .tv_nsec = 200000000}, NULL);
+    pid_t writer = out.file.writer.watch.pid;
+    standstill_await(writer);
+    standstill_last(LATE_NS + NS_PER_S / 5);
     cr_assert(watch_turn(base));
     cr_assert_eq(told, NOT_YET);
-    kill((pid_t)writer, SIGCONT);
-    cr_assert_eq(waitid(P_PID, writer, &info, WEXITED | WNOWAIT), 0);
+    standstill_end(writer);
     reap_all(&reap);
     cr_assert_eq(told, WRITTEN);
     cr_assert(!outfile_is_busy(&out));

