@@ -3,13 +3,14 @@
  * lease: when may ranks run in the place of a node that node 0 has given up?
  *
  * A node's lease runs TIMEOUT from the moment at which it sent the newest heartbeat that node 0 has
- * answered. When the lease ends the node kills its ranks, which takes KILL at most. Node 0 answers
- * nothing more to a node that it has given up. It starts ranks in that node's place when TIMEOUT,
- * KILL and a MARGIN have passed since its last answer. It starts them earlier if the node said
- * goodbye, after the end of its ranks.
+ * answered. When the lease ends the node kills its ranks, which takes KILL at most. An order to
+ * start that comes later starts nothing. Node 0 answers nothing more to
+ * a node that it has given up. It starts ranks in that node's place when TIMEOUT, KILL and a MARGIN
+ * have passed since its last answer. It starts them earlier if the node said goodbye, after the end
+ * of its ranks.
  *
- * In the model: a node with its old ranks, and node 0, in every interleaving. Messages are lost in
- * either direction, or come any time later. The node's clock may lose a tick against node 0's.
+ * In the model: a node that was ordered to start its ranks, and node 0, in every interleaving.
+ * Messages are lost in either direction, or come any time later. The node's clock may lose a tick against node 0's.
  * Checked: the old ranks and the new ones never run at once.
  *
  * In the core: the node's half is src/core/node/uplink.h, and node 0's half is the fence in
@@ -46,7 +47,9 @@ byte now;      /* node 0's clock */
 byte node_now; /* the node's */
 bool has_lost_tick;
 
-bool old_run = true;
+bool is_alive = true; /* the node's supervisor */
+bool is_ordered = true; /* the order to start is on its way to the node */
+bool old_run;
 bool new_run;
 byte lease;       /* when the node sent the newest heartbeat that was answered, by its clock */
 bool has_said_goodbye;
@@ -89,26 +92,36 @@ active proctype node()
 {
     byte sent;
     do
-    :: atomic { old_run && nfull(to_chief) -> to_chief!node_now }
+    :: atomic { is_alive && (old_run || !IS_OVER) && nfull(to_chief) -> to_chief!node_now }
+    :: atomic {
+           is_alive && is_ordered -> is_ordered = false;
+           SHOW(5, !IS_OVER && node_now > 0);
+           SHOW(6, IS_OVER && new_run);
+#ifdef LATE_START
+           old_run = true
+#else
+           if :: !IS_OVER -> old_run = true :: else fi
+#endif
+       }
     :: atomic {
            nempty(to_node) ->
            to_node?sent;
-           SHOW(1, old_run && IS_OVER && sent > lease);
-           SHOW(2, old_run && sent > lease && sent + TIMEOUT <= node_now);
+           SHOW(1, is_alive && IS_OVER && sent > lease);
+           SHOW(2, is_alive && sent > lease && sent + TIMEOUT <= node_now);
 #ifdef FROM_ARRIVAL
-           if :: old_run -> lease = node_now :: else fi;
+           if :: is_alive -> lease = node_now :: else fi;
 #else
-           if :: old_run && sent > lease -> lease = sent :: else fi;
+           if :: is_alive && sent > lease -> lease = sent :: else fi;
 #endif
            sent = 0
        }
 #ifndef NEVER_ENDS
-    :: atomic { old_run && IS_OVER -> old_run = false } /* any moment up to KILL later */
+    :: atomic { is_alive && IS_OVER -> is_alive = false; old_run = false } /* up to KILL later */
 #endif
 #ifdef GOODBYE_FIRST
     :: atomic { IS_OVER && !has_said_goodbye && nfull(to_chief) ->
 #else
-    :: atomic { !old_run && !has_said_goodbye && nfull(to_chief) ->
+    :: atomic { !is_alive && !has_said_goodbye && nfull(to_chief) ->
 #endif
            has_said_goodbye = true; to_chief!GOODBYE }
     :: now == END -> break

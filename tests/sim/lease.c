@@ -61,6 +61,15 @@ void lease_answer(struct world *w, int node)
         fail(w, "node 0 answers node %d, which it has given up", node);
 }
 
+void lease_check_start(struct world *w, int node)
+{
+    const struct host *host = &w->hosts[node];
+    int64_t over = host->lease_from + TIMEOUT;
+    if (w->s.replace_wait && host->node != 0 && w->now >= over)
+        fail(w, "node %d starts its processes %lld ms after its lease", host->node,
+             (long long)((w->now - over) / NS_PER_MS));
+}
+
 /* It may have begun to end before: for a restart that its loss of node 0 has made the end. */
 static bool is_ending(const struct host *host)
 {

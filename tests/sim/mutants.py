@@ -77,6 +77,7 @@ MUTANTS = [
     ("fence-of-the-replacement", "chief/chief_replace.c", "find_fence",
      "clock_max(chief->gen.replace.fence_at, chief->peers[i].fence_at)", "chief->peers[i].fence_at"),
     ("standstill-renews-the-lease", "node/uplink.c", "uplink_forgive", "replace_wait_ns == 0", "replace_wait_ns >= 0"),
+    ("start-behind-the-lease", "node/node.c", "take_order", "&& uplink_has_lease(&node->uplink)", ""),
     ("lease-ends-with-a-long-stop", "node/node_end.c", "node_stop_alone",
      "clock_min(node->notice.deadline, kill_by)", "node->notice.deadline"),
     ("lease-ends-while-it-stops", "node/node_end.c", "node_stop_alone",
@@ -472,6 +473,7 @@ BEGIN_AT = {
     "replaced-host-not-recorded": 9700,
     "background-save-is-a-move": 20261209434300,
     "lease-ends-while-it-stops": 420900,
+    "start-behind-the-lease": 20261615746900,
     "late-node-is-a-twin": 785400,
     "steps-unread-when-it-stops": 20261130036400,
     "lost-spare-keeps-the-place": 211600,
@@ -558,7 +560,7 @@ BEGIN_AT = {
 # Only schedules in which a lost node may be replaced can catch these.
 OF_REPLACEMENTS = {
     "replaced-without-a-fence", "fence-without-the-lease", "fence-without-the-killing", "fence-of-the-replacement",
-    "standstill-renews-the-lease", "lease-ends-with-a-long-stop",
+    "standstill-renews-the-lease", "start-behind-the-lease", "lease-ends-with-a-long-stop",
     "lease-ends-while-it-stops", "wait-begins-anew-with-each-loss", "wait-without-an-end",
     "loss-never-waited-for", "loss-is-a-failure-of-its-victim", "replaced-too-often",
     "saved-wait-is-unsaved", "notice-of-one-node-ends-all", "notice-of-node-0-is-outlived", "unfit-replacement-ends-all",

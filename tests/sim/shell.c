@@ -59,6 +59,7 @@ static void act_port(struct world *w, int node, const struct action *a)
 
 static void act_start(struct world *w, int node, const struct action *a)
 {
+    lease_check_start(w, node);
     if (w->s.replace_wait && node >= w->s.nnodes) {
         replace_ghost_starts(w, node);
         return;

@@ -728,6 +728,8 @@ void lease_draw(struct schedule *schedule);
 void lease_heard(struct world *w, int node, const struct peermsg *msg);
 /* Called when node 0 sends an answer over this node's line. */
 void lease_answer(struct world *w, int node);
+/* Called when a node is about to start processes. */
+void lease_check_start(struct world *w, int node);
 /* Called at each finished step. A node trains no longer than its lease and the killing allow. */
 void lease_check(struct world *w, const struct proc *p);
 /* replace.c */

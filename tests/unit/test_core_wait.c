@@ -575,6 +575,27 @@ Test(core_wait, a_standstill_ends_the_lease)
     lose_letters();
 }
 
+/* The order to begin had come by then, and is read first. */
+Test(core_wait, a_standstill_before_the_start)
+{
+    begin_with(10, false);
+    lose_node_1();
+    begin_replacement();
+    for (int i = 0; i < 30 && !strstr(walks[0].acts, "start"); i++) {
+        beat();
+        passes(&walks[1], S);
+        feed(&walks[0], (struct event){.type = EV_TIMER});
+    }
+    assert_did(&walks[0], "start");
+    now += 30 * S;
+    deliver();
+    assert_said(&walks[1], "generation 1 begins");
+    assert_did_not(&walks[1], "start");
+    assert_did(&walks[1], "exit 42 node_lost");
+    assert_said(&walks[1], "this node ends: this machine or its pchrun stood still");
+    lose_letters();
+}
+
 /* Node 0 slept, so node 1 has left. Its end is not the cause. */
 Test(core_wait, a_standstill_of_node_0)
 {

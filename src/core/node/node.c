@@ -158,7 +158,9 @@ static void take_order(struct node *node, const struct peermsg *msg)
         node->save_ns = grace_clamp(order->save_ns);
     node_take_notice_of_job(node, order);
     node_take_stop_answer(node, order);
-    if (order->start && node->state == NODE_WAITING && order->end == END_NONE)
+    /* After a standstill the order may be older than the lease. */
+    if (order->start && node->state == NODE_WAITING && order->end == END_NONE &&
+        uplink_has_lease(&node->uplink))
         start(node, order->port);
     round_order(&node->gen.round, &msg->stamp, order);
     watchdog_order(&node->watchdog, order->examine);

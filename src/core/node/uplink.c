@@ -228,6 +228,11 @@ int64_t uplink_kill_by(const struct uplink *u)
     return may_be_replaced ? clock_max(lease_until(u), u->out->now) : CLOCK_NEVER;
 }
 
+bool uplink_has_lease(const struct uplink *u)
+{
+    return uplink_kill_by(u) > u->out->now;
+}
+
 int64_t uplink_lost_at(const struct uplink *u)
 {
     const struct core_params *p = u->out->params;

@@ -90,6 +90,8 @@ int64_t uplink_lost_at(const struct uplink *uplink);
 /* The chief is lost: when the processes of this node must be killed, because another node may take
  * its place from then on. CLOCK_NEVER: none can. */
 int64_t uplink_kill_by(const struct uplink *uplink);
+/* False: another node may have this node's place. */
+bool uplink_has_lease(const struct uplink *uplink);
 /* When the chief has left two heartbeats unanswered: a node with a notice cannot wait longer. */
 int64_t uplink_mute_at(const struct uplink *uplink);
 /* Gives the chief up, and sets `why`. */
